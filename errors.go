@@ -121,10 +121,10 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("firn: %s %s is out of range %s..%s", e.Field, e.Value, e.Min, e.Max)
 }
 
-// A ParseError reports what is wrong with a text that should be an ID, a format
-// or a layout, and where.
+// A ParseError reports what is wrong with a text that should be an ID, a
+// format, a layout or a node ID, and where.
 type ParseError struct {
-	What   string // what the text should be: "ID", "ID128", "layout", …
+	What   string // what the text should be: "ID", "ID128", "layout", "node", …
 	Text   string // as given; at most its first 256 bytes
 	Pos    int    // byte offset of the offending character, or -1
 	Reason string // what is wrong with it and what would be valid

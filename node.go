@@ -27,7 +27,7 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 		return 0, err
 	}
 	fail := func(format string, a ...any) (uint64, error) {
-		return 0, &ParseError{What: "node", Text: short.Text(s), Pos: -1, Reason: fmt.Sprintf(format, a...)}
+		return 0, nodeError("node", s, fmt.Sprintf(format, a...))
 	}
 	number := func(name, text string, most uint64) (uint64, error) {
 		n, err := strconv.ParseUint(text, 10, 64)
@@ -66,6 +66,10 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 	return node, nil
 }
 
+func nodeError(what, text, reason string) error {
+	return &ParseError{What: what, Text: short.Text(text), Pos: -1, Reason: reason}
+}
+
 // partsHint describes the other form in which a node ID of the layout can be
 // written.
 func (l *Layout) partsHint() string {
@@ -102,7 +106,7 @@ func (l Layout) NodeParts(node uint64) []NodePart {
 }
 
 // NodeFromEnv reads a node ID from an environment variable. It is an error if
-// the variable is unset, empty or not a number.
+// the variable is unset, and a *ParseError if its value is not a number.
 //
 // NodeFromEnv is not safe if the environment is copied: all replicas of a
 // container template have the same variables.
@@ -113,7 +117,7 @@ func NodeFromEnv(name string) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("firn: node ID: the environment variable %s is %s, not a number", name, quoteShort(text))
+		return 0, nodeError("node", text, fmt.Sprintf("the environment variable %s is not a number", name))
 	}
 	return n, nil
 }
@@ -129,7 +133,7 @@ func NodeFromEnv(name string) (uint64, error) {
 // Names whose last number is not an ordinal are rejected: those that end in an
 // address (ip-10-0-12-7) and those that end in five digits, because the pods of
 // a Deployment, a DaemonSet or a Job end in five random characters
-// (ids-5f7d9c-12345).
+// (ids-5f7d9c-12345). An error about the name is a *ParseError.
 func NodeFromHostname(name string) (uint64, error) {
 	if name == "" {
 		var err error
@@ -139,19 +143,17 @@ func NodeFromHostname(name string) (uint64, error) {
 	}
 	host, _, _ := strings.Cut(name, ".")
 	parts := strings.Split(host, "-")
-	if tail := parts[max(0, len(parts)-4):]; net.ParseIP(strings.Join(tail, ".")) != nil {
-		return 0, fmt.Errorf("firn: node ID: the host name %s ends in an address, not in the ordinal of a StatefulSet",
-			quoteShort(name))
-	}
 	last := parts[len(parts)-1]
 	n, err := strconv.ParseUint(last, 10, 64)
-	if len(parts) < 2 || err != nil {
-		return 0, fmt.Errorf("firn: node ID: the host name %s does not end in a hyphen and a number, as those of a "+
-			"StatefulSet do (ids-7)", quoteShort(name))
-	}
-	if len(last) == 5 {
-		return 0, fmt.Errorf("firn: node ID: the host name %s ends in five digits, which can be the random suffix of "+
-			"a pod: use a StatefulSet, or set the number itself", quoteShort(name))
+	switch tail := parts[max(0, len(parts)-4):]; {
+	case net.ParseIP(strings.Join(tail, ".")) != nil:
+		return 0, nodeError("host name", name, "it ends in an address, not in the ordinal of a StatefulSet")
+	case len(parts) < 2 || err != nil:
+		return 0, nodeError("host name", name,
+			"it does not end in a hyphen and a number, as those of a StatefulSet do (ids-7)")
+	case len(last) == 5:
+		return 0, nodeError("host name", name, "it ends in five digits, which can be the random suffix of a pod: "+
+			"use a StatefulSet, or set the number itself")
 	}
 	return n, nil
 }

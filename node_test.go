@@ -53,13 +53,18 @@ func TestNodeFromEnv(t *testing.T) {
 	}
 	for _, bad := range []string{"", " 17", "-1", "x"} {
 		t.Setenv("FIRN_TEST_NODE", bad)
-		if got, err := NodeFromEnv("FIRN_TEST_NODE"); err == nil || !strings.Contains(err.Error(), "FIRN_TEST_NODE") {
-			t.Errorf("%q: got %v, %v, want an error that names the variable", bad, got, err)
+		if got, err := NodeFromEnv("FIRN_TEST_NODE"); !isParseError(err) || !strings.Contains(err.Error(), "FIRN_TEST_NODE") {
+			t.Errorf("%q: got %v, %v, want a *ParseError that names the variable", bad, got, err)
 		}
 	}
 	if _, err := NodeFromEnv("FIRN_TEST_NO_SUCH"); err == nil || !strings.Contains(err.Error(), "not set") {
 		t.Errorf("got %v, want that it is not set", err)
 	}
+}
+
+func isParseError(err error) bool {
+	_, ok := errors.AsType[*ParseError](err)
+	return ok
 }
 
 func TestNodeFromHostname(t *testing.T) {
@@ -72,8 +77,8 @@ func TestNodeFromHostname(t *testing.T) {
 	}
 	for _, host := range []string{"ids", "ids7", "17", "ids-", "ids-x7", "ids-7x", "ids--", "ids.example-7", "ip-10-0-12-7", "10-0-12-7",
 		"ids-5f7d9c-12345", "ids-7d4b9c6f5d-24689.ids.svc", "ids-bcdfghjklm-24568", "ids-00042"} {
-		if got, err := NodeFromHostname(host); err == nil || !strings.Contains(err.Error(), host) {
-			t.Errorf("NodeFromHostname(%q) = %v, %v, want an error", host, got, err)
+		if got, err := NodeFromHostname(host); !isParseError(err) || !strings.Contains(err.Error(), host) {
+			t.Errorf("NodeFromHostname(%q) = %v, %v, want a *ParseError", host, got, err)
 		}
 	}
 }
