@@ -73,7 +73,8 @@ func (c *core) init(layout Layout, grant Grant, o *Options) error {
 	c.now = o.Now
 	if c.now == nil {
 		c.now = time.Now
-		// Half a tick, so that no ID is more than a tick old.
+		// Half a tick at most, so that an ID has the current tick or the one
+		// before: its time is less than a tick and this span behind.
 		c.tracker.Init(layout.unit / 2)
 	}
 	c.maxAhead, c.maxLag = o.MaxAhead, cmp.Or(o.MaxLag, defaultMaxLag)
