@@ -56,7 +56,7 @@ func (m *member) works() bool {
 
 func create(t *testing.T, s *store, name string) {
 	t.Helper()
-	must.Get(grant.Create(t.Context(), s, name, grant.DefaultConfig(s, firn.Default(), nil), nil))(t)
+	must.Get(grant.Create(t.Context(), s, name, grant.DefaultConfig(s, firn.MustParseLayout("default,epoch=0"), nil), nil))(t)
 }
 
 // fence fences a sequencer in another process.

@@ -129,6 +129,7 @@ func testEmptyLater(t *testing.T) {
 func TestEmptyNotBegun(t *testing.T) {
 	for _, state := range []string{"attached", "detached"} {
 		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(27 * 365 * 24 * time.Hour)
 			var hangs atomic.Bool // writes
 			m := &faultstore.Store{Store: new(memstore.Store)}
 			m.Fault = func(ctx context.Context, r faultstore.Request) error {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -42,6 +43,7 @@ func (w *tryCounter) Write(p []byte) (int, error) {
 func TestReadyWithoutNumber(t *testing.T) { synctest.Test(t, testReadyWithoutNumber) }
 
 func testReadyWithoutNumber(t *testing.T) {
+	time.Sleep(27 * 365 * 24 * time.Hour)
 	store := newFlaky()
 	one := sequencer.Options{Nodes: &grant.NodeRange{Lo: 3, Hi: 3}}
 	holder := servicetest.NewStoreBackend(t, store, service.StoreBackendConfig{Options: one})
