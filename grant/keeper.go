@@ -46,8 +46,8 @@ type Holder interface {
 // blocks delays renewals. It must not call Join, Leave, Demand, Wait or Close,
 // nor wait for an ID of the same sequencer.
 //
-// A Keeper must be made by NewKeeper and ends with Close or Abandon. Calls that need it
-// afterwards return an error that matches firn.ErrClosed.
+// A Keeper must be made by NewKeeper and ends with Close or Abandon. Calls that
+// need it afterwards return an error that matches firn.ErrClosed.
 type Keeper struct {
 	store    Store
 	holder   Holder
