@@ -146,7 +146,8 @@ func (g *GeneratorOf[I]) Reserve(n int) (b BatchOf[I], hold time.Duration, err e
 // NextBatch returns the next n IDs, at consecutive slots; n must be at least 1.
 // It waits in line like Next, and takes the batch once its last ID is no more
 // than MaxAhead ahead of the clock, so a call that its context ends has taken
-// no ID. While the call is first in line, no other call takes an ID.
+// no ID. While the call is first in line, no other call takes an ID, except
+// those that the last reading of the clock allows, for 50 µs at most.
 //
 // A batch too large for MaxAhead takes as long as the time it spans, minus
 // MaxAhead. Its first IDs are that old when it returns, but not older than the

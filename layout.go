@@ -226,8 +226,11 @@ func (l Layout) CheckGenerator() error {
 
 // CheckTime returns nil if IDs of the layout can be made at a time. Otherwise
 // the error matches ErrTimeOver, or it is a *ClockError that matches
-// ErrBeforeEpoch.
+// ErrBeforeEpoch, or the layout is zero.
 func (l Layout) CheckTime(now time.Time) error {
+	if err := l.checkValid(); err != nil {
+		return err
+	}
 	switch {
 	case !now.Before(l.End()):
 		return l.timeOverError()

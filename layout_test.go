@@ -174,6 +174,9 @@ func TestCheckTime(t *testing.T) {
 	} {
 		g := must.Get(NewGenerator(layout, Grant{Node: 1, From: layout.Epoch()}, &Options{Now: func() time.Time { return row.now }}))(t)
 		_, err := g.TryNext()
+		if said := (Layout{}).CheckTime(row.now); said == nil || !strings.Contains(said.Error(), "zero Layout") {
+			t.Errorf("CheckTime of the zero Layout: %v", said)
+		}
 		if said := layout.CheckTime(row.now); !errors.Is(err, row.want) || !errors.Is(said, row.want) {
 			t.Errorf("at %v: %v, and CheckTime %v; want %v", row.now, err, said, row.want)
 		}

@@ -28,7 +28,8 @@ import (
 // it leads. Each slot that another call took would make it wait longer, and
 // with a batch larger than MaxAhead, each reading of the clock would move the
 // word to where the batch would have to begin again. While a batch leads,
-// batchEnd is the slot at which it will end, and all other calls are refused.
+// batchEnd is the slot at which it will end, and all other calls are refused,
+// once the allowance of an earlier call has ended (see package freshness).
 //
 // The clock and contexts are the caller's code. They may panic, end the
 // goroutine, call the generator or block. So they run without the line's lock,

@@ -143,7 +143,7 @@ func TestKeeperMistakes(t *testing.T) {
 			until := f.givenBack(t, k)
 			time.Sleep(2 * time.Second)
 			if until.Before(f.Used()) {
-				t.Errorf("the number is given back up to %v, and was used up to %v", until, f.Used())
+				t.Errorf("the node ID is given back up to %v, and was used up to %v", until, f.Used())
 			}
 		},
 		"a store that may have gone back is not written to": func(t *testing.T, f *foreignCode) {
@@ -179,7 +179,7 @@ func TestKeeperMistakes(t *testing.T) {
 			used := time.Now().Add(700 * time.Microsecond)
 			f.used.Store(&used)
 			if until := f.givenBack(t, k); until.Before(used) {
-				t.Errorf("the number is given back up to %v, and was used up to %v", until, used)
+				t.Errorf("the node ID is given back up to %v, and was used up to %v", until, used)
 			}
 		},
 	} {

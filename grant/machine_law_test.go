@@ -44,10 +44,10 @@ func TestReadConfigLaw(t *testing.T) {
 		}, err: ErrMismatch, says: "51ms"},
 		{name: "detaching", change: func(c *Info) { c.State = Detaching }, err: ErrDetached, says: "s was detaching when last read"},
 		{name: "destroyed", change: func(c *Info) { c.State = Destroyed }, err: ErrDestroyed, says: "s was destroyed when last read"},
-		{name: "all of the numbers", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 0, Hi: 15} }},
-		{name: "one number", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 15, Hi: 15} }},
-		{name: "a number too many", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 15, Hi: 16} }, says: "15..16 do not fit"},
-		{name: "no numbers", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 5, Hi: 4} }, says: "5..4: the first must not exceed the last"},
+		{name: "all of the node IDs", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 0, Hi: 15} }},
+		{name: "one node ID", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 15, Hi: 15} }},
+		{name: "a node ID too many", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 15, Hi: 16} }, says: "15..16 do not fit"},
+		{name: "no node IDs", change: func(c *Info) {}, set: func(s *settings) { s.Nodes = &NodeRange{Lo: 5, Hi: 4} }, says: "5..4: the first must not exceed the last"},
 	} {
 		r := newRig(t, 4, func(c *Info) { c.fenceFloor, c.Incarnation = timeOf(100), 5 })
 		if tt.set != nil {
@@ -65,7 +65,7 @@ func TestReadConfigLaw(t *testing.T) {
 			}
 			n := cmp.Or(r.m.settings.Nodes, &NodeRange{Lo: 0, Hi: 15})
 			if lo, hi := r.m.seen.lowestNode, r.m.seen.highestNode; lo != n.Lo || hi != n.Hi {
-				t.Errorf("%s: the numbers %d..%d", tt.name, lo, hi)
+				t.Errorf("%s: the node IDs %d..%d", tt.name, lo, hi)
 			}
 			if r.m.seen.floor != max(ms(c.fenceFloor), 100) || r.m.seen.incarnation != max(c.Incarnation, 5) {
 				t.Errorf("%s: floor %d, incarnation %d", tt.name, r.m.seen.floor, r.m.seen.incarnation)

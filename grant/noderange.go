@@ -6,7 +6,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A NodeRange is the range of node IDs from Lo to Hi, both inclusive.
+// A NodeRange is the range of node IDs from Lo to Hi, both inclusive. The zero
+// NodeRange is node ID 0 alone; a nil pointer means all.
 type NodeRange struct{ Lo, Hi uint64 }
 
 // String returns the range as LO..HI, and nil as all.

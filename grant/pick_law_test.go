@@ -384,7 +384,7 @@ func TestDroughts(t *testing.T) {
 		r.m.succeeded()
 		r.m.handleList(e)
 		if got := r.m.search.listAfter - r.mono; got != 2000 {
-			t.Errorf("window %d: after a number was had, the next in %d ms, want 2000", window, got)
+			t.Errorf("window %d: after a node ID was had, the next in %d ms, want 2000", window, got)
 		}
 	}
 }

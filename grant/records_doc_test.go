@@ -59,7 +59,7 @@ func checkRecords(t *testing.T, page string) {
 		}
 		if kind != "config" {
 			if node, err := nodeOf(name, key); err != nil || nodeKey(name, node, testConfig("default", time.Minute).Layout.MaxNode()) != key {
-				t.Errorf("%s is not the key of a number of the default layout (%v)", key, err)
+				t.Errorf("%s is not the key of a node ID of the default layout (%v)", key, err)
 			}
 		}
 	}

@@ -206,7 +206,7 @@ func TestRenewalAtMargin(t *testing.T) {
 // window stops, however long it has to wait for another node ID, and whatever
 // else was read.
 func TestFencedSealsAtOnce(t *testing.T) {
-	for _, lost := range []bool{false, true} { // and wants another number
+	for _, lost := range []bool{false, true} { // and wants another node ID
 		for _, state := range []State{Attached, Detaching, Destroyed} {
 			r := newRig(t, 4, func(c *Info) { c.Config.Window, c.LongestWindow = 10*time.Minute, 10*time.Minute })
 			r.holding()

@@ -310,7 +310,7 @@ func (w *world) usePrefetcher(p *member) {
 
 func (w *world) pieceOf(f *format, id firn.ID) piece {
 	node, slot := f.split(id)
-	return piece{w.number(f.key(node)), f, slot, slot + 1}
+	return piece{w.nodeHistory(f.key(node)), f, slot, slot + 1}
 }
 
 // take checks an ID that was taken. It is returned at once or after a pause.

@@ -23,7 +23,7 @@ func (w *world) clone(p *member) {
 	if p.request != 0 {
 		hi += 2 * w.longest // a renewal may be in progress, and be adopted by both
 	}
-	w.cloned = append(w.cloned, cloning{p.t.number, p.used().UnixMicro() - p.f.unit, hi})
+	w.cloned = append(w.cloned, cloning{p.t.history, p.used().UnixMicro() - p.f.unit, hi})
 	other.process = p.process
 	other.life, other.request = w.Token(), 0
 	other.m = p.m.clone()

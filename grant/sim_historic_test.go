@@ -28,7 +28,7 @@ var incidents = []struct {
 	{"cockroach 90459, session over and not noticed", sessionOver},
 	{"cosid, the lease is lost and the generator is not told", leaseLost},
 	{"twitter snowflake 6, sequence reset by a refused call", sequenceReset},
-	{"twitter snowflake, number passed on to a slower clock", slowerClock},
+	{"twitter snowflake, node ID passed on to a slower clock", slowerClock},
 	{"icicle, failover to a replica that is behind", staleReplica},
 	{"etcd restore, a replaced owner finds its record", replacedOwner},
 	{"etcd 16028, revisions given out twice", revisionsAgain},
@@ -160,7 +160,7 @@ func (s stage) passOn(to *member) {
 			break
 		}
 	}
-	s.setup(s.make(to, 50) == 50, "the number passes on")
+	s.setup(s.make(to, 50) == 50, "the node ID passes on")
 }
 
 // promise checks a promise of the protocol.
@@ -251,14 +251,14 @@ func twoPrimaries(s stage) {
 		s.settle(b)
 		s.make(b, 10)
 		s.sleep(1000, b)
-		s.promise(s.Now > until || !s.holds(b), "nobody else has the number while its window lasts")
+		s.promise(s.Now > until || !s.holds(b), "nobody else has the node ID while its window lasts")
 	}
 	s.passOn(b)
 	s.promise(s.make(a, 100) == 100, "the first one's memory is good still")
 }
 
 // There, two processes found the store empty, both wrote, and both continued as
-// number 0 whatever the results (SnowflakeZookeeperHolder.init). Here, a claim
+// node ID 0 whatever the results (SnowflakeZookeeperHolder.init). Here, a claim
 // is a compare-and-swap with an absent record: the second is refused.
 func firstStart(s stage) {
 	a, b := s.process(0, 0), s.process(0, 0)
@@ -272,11 +272,11 @@ func firstStart(s stage) {
 	s.answer(b)
 	s.settle(a, b)
 	made := s.busy(20_000, a, b)
-	s.promise(made[0] > 0 && made[1] == 0, "the first has the number")
+	s.promise(made[0] > 0 && made[1] == 0, "the first has the node ID")
 }
 
 // There, the check of the registered clock threw an exception, and its handler
-// took a number from a local file and returned success
+// took a node ID from a local file and returned success
 // (SnowflakeZookeeperHolder.init). Here, a claim with an unknown result is
 // read, and it belongs to another process.
 func swallowed(s stage) {
@@ -288,7 +288,7 @@ func swallowed(s stage) {
 	s.lose(a)
 	s.settle(a)
 	made := s.busy(20_000, a, b)
-	s.promise(made[0] == 0 && made[1] > 0, "who wrote first has the number")
+	s.promise(made[0] == 0 && made[1] > 0, "who wrote first has the node ID")
 }
 
 // There, the sequence restarted whenever the clock's tick was different, even
@@ -308,7 +308,7 @@ func clockBack(s stage) {
 }
 
 // There, close deletes the claim without checking its owner, so a third process
-// gets a number that the second has. Here, giving back also compares: a
+// gets a node ID that the second has. Here, giving back also compares: a
 // replaced owner leaves the record alone.
 func closeForeign(s stage) {
 	a := s.process(0, 0)
@@ -321,10 +321,10 @@ func closeForeign(s stage) {
 	s.settle(c)
 	made := s.busy(60_000, b, c)
 	s.promise(a.m.status.Phase == Idle, "the first has left")
-	s.promise(made[0] > 0 && made[1] == 0, "the second has the number, and the third has not")
+	s.promise(made[0] > 0 && made[1] == 0, "the second has the node ID, and the third has not")
 }
 
-// There, the two halves of a cluster gave the same numbers to joining members.
+// There, the two halves of a cluster gave the same node IDs to joining members.
 // https://github.com/hazelcast/hazelcast/issues/11967
 //
 // Here, a member without a store has only the rest of its window, whatever it
@@ -357,7 +357,7 @@ func splitBrain(s stage) {
 		}
 		s.sleep(500, a)
 	}
-	s.setup(joined != nil && s.holds(joined) && joined.t.node == b.t.node, "the number has passed on")
+	s.setup(joined != nil && s.holds(joined) && joined.t.node == b.t.node, "the node ID has passed on")
 }
 
 // There, a generator knows only the clock, so if all are restarted with the
@@ -384,7 +384,7 @@ func allRestart(s stage) {
 	s.promise(s.busy(10_000, p)[0] == 0, "an hour back there are no IDs")
 }
 
-// There, numbers belong to sessions, and making an ID does not compare the
+// There, node IDs belong to sessions, and making an ID does not compare the
 // clock with the session's end.
 // https://github.com/cockroachdb/cockroach/issues/90459
 //
@@ -405,7 +405,7 @@ func sessionOver(s stage) {
 
 // There, a failed heartbeat is kept as a state that no generator reads, so a
 // process that is cut off from its store makes IDs after another one has its
-// number; examples/lost-lease runs it. Here, the generator itself ends with the
+// node ID; examples/lost-lease runs it. Here, the generator itself ends with the
 // window.
 func leaseLost(s stage) {
 	a := s.process(0, 0)
@@ -436,7 +436,7 @@ func sequenceReset(s stage) {
 }
 
 // There, a host whose clock is up to 10 s behind is given another host's
-// number: the comparison of clocks allows that much
+// node ID: the comparison of clocks allows that much
 // (SnowflakeServer.sanityCheckPeers). Here, the node ID begins at its mark for
 // any next owner.
 func slowerClock(s stage) {
@@ -446,11 +446,11 @@ func slowerClock(s stage) {
 	s.leave(a)
 	b := s.slow(0, 0, 900)
 	s.settle(b)
-	s.promise(s.busy(20_000, b)[0] > 0, "the next one has the number, and IDs")
+	s.promise(s.busy(20_000, b)[0] > 0, "the next one has the node ID, and IDs")
 }
 
 // There, the counter is behind when an asynchronous replica takes over, and the
-// same shard's number is used (icicle, README; the same holds for any Redis).
+// same shard's node ID is used (icicle, README; the same holds for any Redis).
 // Here, the store is fenced: nothing begins before the end of what may have
 // been granted.
 func staleReplica(s stage) {

@@ -32,14 +32,14 @@ type process struct {
 	f *format         // of g
 	t *term           // what g uses
 
-	mark    time.Time // what sealed generators have used
-	asked   *action   // the last claim or renewal
-	owner   string    // of the last claim
-	late    bool      // the node ID was acquired after the sequencer had ended
-	last    uint64    // the last slot taken
-	lastOf  *format
-	wanted  bool
-	numbers [2]uint64 // the range that it may take, both inclusive
+	mark   time.Time // what sealed generators have used
+	asked  *action   // the last claim or renewal
+	owner  string    // of the last claim
+	late   bool      // the node ID was acquired after the sequencer had ended
+	last   uint64    // the last slot taken
+	lastOf *format
+	wanted bool
+	nodes  [2]uint64 // the range that it may take, both inclusive
 
 	// The clock, against true time.
 	offset  int64
@@ -107,18 +107,18 @@ func (w *world) start(p *member) {
 		p.grain = second
 	}
 	f := formatFor(w.config.Layout)
-	p.numbers = [2]uint64{0, f.nodes() - 1}
+	p.nodes = [2]uint64{0, f.nodes() - 1}
 	if p.pinned {
-		p.numbers[1] = 0
+		p.nodes[1] = 0
 	}
 	if p.upper {
-		p.numbers[0] = f.nodes() * 5 / 8
+		p.nodes[0] = f.nodes() * 5 / 8
 	}
 	if p.only != nil {
-		p.numbers = *p.only
+		p.nodes = *p.only
 	}
 	set := settings{name: simName, random: w.Rand.Uint64, host: fmt.Sprint(p.id), storeClock: w.shape.clock}
-	set.Nodes = &NodeRange{Lo: p.numbers[0], Hi: p.numbers[1]}
+	set.Nodes = &NodeRange{Lo: p.nodes[0], Hi: p.nodes[1]}
 	set.AllowClockBehind = w.byHand || w.Chance(0.7)
 	set.AllowClockAhead = !w.besieged && (p.loops || w.Chance(0.3))
 	if !w.byHand && w.Chance(0.7) {
@@ -462,7 +462,7 @@ func (w *world) fine(p *member) bool {
 		return false // node IDs cannot be used yet
 	case clock < w.Now-9*second || clock > w.Now+9*second || p.used().UnixMicro() > clock+2*w.window():
 		return false // or it was wrong, and the process has used future times
-	case w.clockOff != 0 && (w.wild || p.numbers[0] == p.numbers[1]):
+	case w.clockOff != 0 && (w.wild || p.nodes[0] == p.nodes[1]):
 		return false // it does not see enough clocks to know that the store's is wrong
 	}
 	return true
@@ -475,7 +475,7 @@ func (w *world) free(p *member) bool {
 	}
 	f := formatFor(w.config.Layout)
 	now := w.clock(p) / simMS
-	for node := p.numbers[0]; node <= p.numbers[1]; node++ {
+	for node := p.nodes[0]; node <= p.nodes[1]; node++ {
 		v, ok := w.store.values[f.key(node)]
 		if r := w.of(v); !ok || r.State == "free" && r.Until <= now || r.Until < now-5000 || p.owner != "" && r.Owner == p.owner {
 			return true

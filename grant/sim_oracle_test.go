@@ -16,25 +16,25 @@ import (
 // records is the knowledge of the oracles: the result of every write, and
 // everything taken and returned. Members do not have it.
 type records struct {
-	numbers map[string]*number  // by key
-	written map[string]*written // every record that a member tried to write, by its bytes
-	cloned  []cloning
-	floorOf *byte // the configuration whose floor is floorIs
-	floorIs int64
-	stale   int64 // until then, reads may come from an old primary
-	repeats int64 // IDs before it may repeat, because the store went back without a fence
+	histories map[string]*nodeHistory // by key
+	written       map[string]*written     // every record that a member tried to write, by its bytes
+	cloned        []cloning
+	floorOf       *byte // the configuration whose floor is floorIs
+	floorIs       int64
+	stale         int64 // until then, reads may come from an old primary
+	repeats       int64 // IDs before it may repeat, because the store went back without a fence
 }
 
 func newRecords() records {
-	return records{numbers: make(map[string]*number), written: make(map[string]*written), stale: noTime, repeats: noTime}
+	return records{histories: make(map[string]*nodeHistory), written: make(map[string]*written), stale: noTime, repeats: noTime}
 }
 
-// noTime is a time before all others, and the mark of a number without a
+// noTime is a time before all others, and the mark of a node ID without a
 // record.
 const noTime = math.MinInt64
 
-// A number is the oracles' knowledge of a node ID.
-type number struct {
+// A nodeHistory is the oracles' knowledge of a node ID.
+type nodeHistory struct {
 	key      string
 	spans    []*simSpan          // what was taken, in each term
 	taken    int64               // exclusive end of everything taken
@@ -49,23 +49,23 @@ type number struct {
 // An interval64 is the times from lo on and below hi, in µs.
 type interval64 struct{ lo, hi int64 }
 
-func (n *number) excuses(t int64) bool {
+func (n *nodeHistory) excuses(t int64) bool {
 	return t < *n.below || slices.ContainsFunc(n.excused, func(i interval64) bool { return i.lo <= t && t < i.hi })
 }
 
 // A granted is what an owner was granted.
 type granted struct{ until int64 } // in ms
 
-func (w *world) number(key string) *number {
-	n := w.numbers[key]
+func (w *world) nodeHistory(key string) *nodeHistory {
+	n := w.histories[key]
 	if n == nil {
-		n = &number{below: &w.repeats, key: key, taken: noTime, most: noTime, granted: make(map[string]*granted), given: make(map[*format]*slots)}
-		w.numbers[key] = n
+		n = &nodeHistory{below: &w.repeats, key: key, taken: noTime, most: noTime, granted: make(map[string]*granted), given: make(map[*format]*slots)}
+		w.histories[key] = n
 	}
 	return n
 }
 
-func (n *number) grant(owner string) *granted {
+func (n *nodeHistory) grant(owner string) *granted {
 	g := n.granted[owner]
 	if g == nil {
 		g = &granted{noTime}
@@ -77,7 +77,7 @@ func (n *number) grant(owner string) *granted {
 // A term is what a generator uses from begin to seal, or to the next begin.
 type term struct {
 	node    uint64
-	number  *number
+	history *nodeHistory
 	from    int64 // in µs
 	began   int64 // when it began
 	granted *granted
@@ -90,9 +90,9 @@ type simSpan struct {
 	lo, hi int64
 }
 
-// A piece is IDs: the slots [lo, hi) of a number.
+// A piece is IDs: the slots [lo, hi) of a node ID.
 type piece struct {
-	n      *number
+	n      *nodeHistory
 	f      *format
 	lo, hi uint64
 }
@@ -102,7 +102,7 @@ func (x piece) ends() int64   { return x.f.time(x.hi-1) + x.f.unit }
 
 // A cloning is what a clone may repeat.
 type cloning struct {
-	n      *number
+	n      *nodeHistory
 	lo, hi int64
 }
 
@@ -173,7 +173,7 @@ func floorIn(config []byte) int64 {
 	return n
 }
 
-// held reports whether its owner may use the number.
+// held reports whether its owner may use the node ID.
 func (r record) held() bool { return r.State == "held" || r.State == "closing" }
 
 // applied records and checks an applied write: this is where windows are made.
@@ -181,7 +181,7 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 	if !strings.HasPrefix(k, simPrefix) {
 		return
 	}
-	n := w.number(k)
+	n := w.nodeHistory(k)
 	was, is := w.of(before), w.of(next)
 	is.applied, is.base = true, was.Until
 	same := was.held() && was.Owner == is.Owner
@@ -215,7 +215,7 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 
 // checkMark checks that everything taken of a node ID, by any member, lies
 // below its mark or the floor, or where no window will ever be.
-func (w *world) checkMark(n *number, r record, floor int64) {
+func (w *world) checkMark(n *nodeHistory, r record, floor int64) {
 	for _, s := range n.spans {
 		if s.hi > max(r.Until, floor)*simMS && (s.lo < r.Spoiled[0]*simMS || s.hi > r.Spoiled[1]*simMS) && !n.excuses(s.hi-1) {
 			w.Fail("windows: the mark of %s becomes %d, and member %d has taken what is from %d to %d µs", n.key, r.Until, s.member, s.lo, s.hi)
@@ -245,12 +245,12 @@ func (w *world) checkBegin(p *member, a action) {
 		w.Fail("windows: member %d begins node %d at %d, below the mark %d of the one before", p.id, a.Node, a.From, claim.base)
 	case a.From < claim.floor:
 		w.Fail("floor: member %d begins node %d at %d, below the floor %d", p.id, a.Node, a.From, claim.floor)
-	case a.Node < p.numbers[0] || a.Node > p.numbers[1]:
-		w.Fail("range: member %d has node %d, and may have %v", p.id, a.Node, p.numbers)
+	case a.Node < p.nodes[0] || a.Node > p.nodes[1]:
+		w.Fail("range: member %d has node %d, and may have %v", p.id, a.Node, p.nodes)
 	}
-	n := w.number(p.asked.Key)
+	n := w.nodeHistory(p.asked.Key)
 	p.owner, p.late = claim.Owner, claim.late
-	p.t = &term{node: a.Node, number: n, from: a.From * simMS, began: w.Now, granted: n.grant(claim.Owner)}
+	p.t = &term{node: a.Node, history: n, from: a.From * simMS, began: w.Now, granted: n.grant(claim.Owner)}
 }
 
 // took checks the IDs from first to last, which a member has just taken.
@@ -258,7 +258,7 @@ func (w *world) took(p *member, first, last firn.ID, count int) piece {
 	node, lo := p.f.split(first)
 	other, hi := p.f.split(last)
 	hi++
-	x := piece{p.t.number, p.f, lo, hi}
+	x := piece{p.t.history, p.f, lo, hi}
 	if node != other || node != p.t.node || hi-lo != uint64(count) {
 		w.Fail("batch: member %d takes %d IDs from %v to %v, with node %d", p.id, count, first, last, p.t.node)
 	}
@@ -348,8 +348,8 @@ func (w *world) checkFence(knew bool) {
 		return // it requires correct clocks
 	}
 	floor := w.floor()
-	for _, key := range slices.Sorted(maps.Keys(w.numbers)) {
-		n := w.numbers[key]
+	for _, key := range slices.Sorted(maps.Keys(w.histories)) {
+		n := w.histories[key]
 		bound := max(floor, w.of(w.store.values[key]).Until)
 		switch {
 		case n.most <= bound:
