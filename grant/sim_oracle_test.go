@@ -17,12 +17,12 @@ import (
 // everything taken and returned. Members do not have it.
 type records struct {
 	histories map[string]*nodeHistory // by key
-	written       map[string]*written     // every record that a member tried to write, by its bytes
-	cloned        []cloning
-	floorOf       *byte // the configuration whose floor is floorIs
-	floorIs       int64
-	stale         int64 // until then, reads may come from an old primary
-	repeats       int64 // IDs before it may repeat, because the store went back without a fence
+	written   map[string]*written     // every record that a member tried to write, by its bytes
+	cloned    []cloning
+	floorOf   *byte // the configuration whose floor is floorIs
+	floorIs   int64
+	stale     int64 // until then, reads may come from an old primary
+	repeats   int64 // IDs before it may repeat, because the store went back without a fence
 }
 
 func newRecords() records {
