@@ -82,8 +82,12 @@ func (e *entry) giveBack(ctx context.Context, turns chan struct{}) error {
 	select {
 	case turns <- struct{}{}:
 		defer func() { <-turns }()
-		defer context.AfterFunc(ctx, e.Abandon)() // Close would continue for a while
-		return e.Close(ctx)
+		stop := context.AfterFunc(ctx, e.Abandon) // Close would continue for a while
+		err := e.Close(ctx)
+		if !stop() && err == nil { // after Abandon, Close gives nothing back
+			err = ctx.Err()
+		}
+		return err
 	case <-ctx.Done():
 		e.Abandon()
 		return ctx.Err()

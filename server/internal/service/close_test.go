@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -110,5 +111,31 @@ func TestCloseMany(t *testing.T) {
 			}
 			t.Logf("report: %d sequencers closed in %v, on a store that %s", names, took, map[bool]string{false: "writes 100 values a second", true: "writes none"}[stalls])
 		})
+	}
+}
+
+// A lateSequencer is abandoned while its Close begins, because the context ends
+// then. Like that of a Keeper, Close then only waits for Abandon.
+type lateSequencer struct {
+	openSequencer
+	end       context.CancelFunc
+	abandoned chan struct{}
+}
+
+func (q *lateSequencer) Close(context.Context) error {
+	q.end()
+	<-q.abandoned
+	return nil
+}
+
+func (q *lateSequencer) Abandon() { close(q.abandoned) }
+
+// TestGiveBackLate: a sequencer that was abandoned before its Close began is
+// one whose node ID was not given back.
+func TestGiveBackLate(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	e := &entry{openSequencer: &lateSequencer{end: cancel, abandoned: make(chan struct{})}}
+	if failed, err := giveBack(ctx, []*entry{e}); failed != 1 || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d not given back, and the error %v, want 1 and %v", failed, err, context.Canceled)
 	}
 }
