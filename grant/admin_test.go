@@ -136,6 +136,21 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// TestUngenerated: a sequencer in the store whose layout no generator can use is
+// not opened, and can be destroyed, purged and created again.
+func TestUngenerated(t *testing.T) {
+	s := populate(t, operations[:1])
+	text := strings.Replace(keys(t, s)["v1/s/config"], `"layout":"default"`, `"layout":"bits=time~:53.seq:11"`, 1)
+	put(t, s, "v1/s/config", text)
+	info := must.Get(grant.Lookup(t.Context(), s, "s"))(t)
+	if err := info.CheckAgainst(info.Config, now); !errors.Is(err, grant.ErrDamaged) || !strings.Contains(err.Error(), "cannot be generated") {
+		t.Errorf("CheckAgainst: %v", err)
+	}
+	for _, what := range []string{"destroy", "purge", "create"} {
+		must.Get(run(t.Context(), s, what, "s", now))(t)
+	}
+}
+
 // TestRecordsOfOthers: records that cannot be read are reported by name, and
 // left alone.
 func TestRecordsOfOthers(t *testing.T) {

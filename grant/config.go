@@ -71,11 +71,20 @@ const maxWindow = 366 * 24 * time.Hour
 
 // Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
-	if c.Layout.IsZero() {
-		return fmt.Errorf("grant: the configuration has no layout")
+	if err := c.checkRecord(); err != nil {
+		return err
 	}
 	if err := c.Layout.CheckGenerator(); err != nil {
 		return fmt.Errorf("grant: %s", strings.TrimPrefix(err.Error(), "firn: "))
+	}
+	return nil
+}
+
+// checkRecord is Check for a record, which may have any layout: whoever made
+// it, it can be destroyed and purged.
+func (c Config) checkRecord() error {
+	if c.Layout.IsZero() {
+		return fmt.Errorf("grant: the configuration has no layout")
 	}
 	if c.MaxAhead < 0 || c.MaxAhead > maxWindow/4 || c.MaxAhead%time.Millisecond != 0 {
 		return fmt.Errorf("grant: max-ahead is %v: it must be 0 or more, in whole milliseconds, and no more than %v",

@@ -1,6 +1,9 @@
 package grant
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // An Info is what the store knows about a sequencer as a whole.
 type Info struct {
@@ -45,6 +48,10 @@ func newInfo(name string, c Config) Info {
 func (i Info) CheckAgainst(want Config, now time.Time) error {
 	if err := i.Config.compare(i.Name, want); err != nil || i.State != Attached {
 		return err // whoever acquires a node ID learns the state
+	}
+	if err := i.Config.Layout.CheckGenerator(); err != nil {
+		return kindErrorf(ErrDamaged, "sequencer %s: %s: destroy and purge it, and create it with another layout",
+			i.Name, strings.TrimPrefix(err.Error(), "firn: "))
 	}
 	return i.Config.checkTime(i.Name, now)
 }

@@ -109,7 +109,7 @@ func decodeInfo(key string, value []byte) (i Info, err error) {
 			Layout: j.Layout, MaxAhead: time.Duration(j.MaxAhead) * time.Millisecond,
 			Window: time.Duration(j.Window) * time.Millisecond, Prefix: j.Prefix,
 		}
-		if err := i.Config.Check(); err != nil {
+		if err := i.Config.checkRecord(); err != nil {
 			bad = err.Error()
 		}
 	}
