@@ -6,6 +6,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/internal/ids/inspect"
+	"github.com/firnid/firn/server/internal/ids/textfmt"
 )
 
 // A Fact is something to know about a layout, such as when its time ends. It is
@@ -48,9 +49,12 @@ func Facts(l firn.Layout) (all []Fact) {
 		add("JavaScript", "%s", until(l, 53, "exact in a JavaScript number (53 bits)",
 			"not exact in a JavaScript number: use strings", "exact in a JavaScript number only before %s: use strings"))
 	}
-	if l.ReadOnly() {
+	switch err := l.CheckGenerator(); {
+	case l.ReadOnly():
 		add("made", "not by Firn, which can only read these IDs")
-	} else {
+	case err != nil:
+		add("made", "not by a generator: %v", textfmt.Plain(err))
+	default:
 		add("ahead", "%v: default of how far a generator may run ahead of the clock", l.DefaultMaxAhead())
 	}
 	add("written", "%s", l.Format())
