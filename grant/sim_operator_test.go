@@ -405,7 +405,10 @@ func (w *world) fenceNow() error {
 		default:
 			w.fault(shortFence)
 		}
-		_, err = Fence(done, s, simName, o)
+		if _, err = Fence(done, s, simName, o); errors.Is(err, ErrUnsure) { // the record is another one by now
+			o.LongestWindow = w.widest
+			_, err = Fence(done, s, simName, o)
+		}
 	}
 	if err != nil {
 		w.fault(halfFence)
