@@ -21,16 +21,11 @@ func (c *core) readingOf(now time.Time) (reading, error) {
 	tick, rest, where := c.layout.tickAt(now)
 	switch {
 	case where < 0:
-		return reading{}, c.beforeEpochError(now)
+		return reading{}, c.layout.beforeEpochError(now)
 	case where > 0:
 		return reading{math.MaxUint64, 0}, nil
 	}
 	return reading{tick, rest}, nil
-}
-
-func (c *core) beforeEpochError(now time.Time) error {
-	epoch := c.layout.Epoch()
-	return &ClockError{Now: now, Last: epoch, Wait: epoch.Sub(now), BeforeEpoch: true}
 }
 
 // durationOf returns the length of n ticks of a unit, or the longest Duration.

@@ -235,9 +235,14 @@ func (l Layout) CheckTime(now time.Time) error {
 	case !now.Before(l.End()):
 		return l.timeOverError()
 	case now.Before(l.Epoch()):
-		return &ClockError{Now: now, Last: l.Epoch(), Wait: l.Epoch().Sub(now), BeforeEpoch: true}
+		return l.beforeEpochError(now)
 	}
 	return nil
+}
+
+func (l *Layout) beforeEpochError(now time.Time) error {
+	epoch := l.Epoch()
+	return &ClockError{Now: now, Last: epoch, Wait: epoch.Sub(now), BeforeEpoch: true}
 }
 
 func (l *Layout) timeOverError() error {
