@@ -141,7 +141,7 @@ func TestCreate(t *testing.T) {
 func TestUngenerated(t *testing.T) {
 	s := populate(t, operations[:1])
 	text := strings.Replace(keys(t, s)["v1/s/config"], `"layout":"default"`, `"layout":"bits=time~:53.seq:11"`, 1)
-	put(t, s, "v1/s/config", text)
+	faultstore.Put(t, s, "v1/s/config", text)
 	info := must.Get(grant.Lookup(t.Context(), s, "s"))(t)
 	if err := info.CheckAgainst(info.Config, now); !errors.Is(err, grant.ErrDamaged) || !strings.Contains(err.Error(), "cannot be generated") {
 		t.Errorf("CheckAgainst: %v", err)
@@ -156,11 +156,11 @@ func TestUngenerated(t *testing.T) {
 func TestRecordsOfOthers(t *testing.T) {
 	s := populate(t, operations[:1])
 	ctx := t.Context()
-	put(t, s, "v1/newer/config", `{"v":4,"state":"perfect"}`)
-	put(t, s, "v1/old/config", strings.Replace(keys(t, s)["v1/s/config"], `"v":3`, `"v":2`, 1))
-	put(t, s, "v1/worn/config", `{"v":3,`)
-	put(t, s, "v1/s/n/0001", `{"v":3,`)
-	put(t, s, "v1/s/n/x", node("held", "o", now, now)) // of no node ID
+	faultstore.Put(t, s, "v1/newer/config", `{"v":4,"state":"perfect"}`)
+	faultstore.Put(t, s, "v1/old/config", strings.Replace(keys(t, s)["v1/s/config"], `"v":3`, `"v":2`, 1))
+	faultstore.Put(t, s, "v1/worn/config", `{"v":3,`)
+	faultstore.Put(t, s, "v1/s/n/0001", `{"v":3,`)
+	faultstore.Put(t, s, "v1/s/n/x", node("held", "o", now, now)) // of no node ID
 	before := keys(t, s)
 
 	got := make(map[string]error)
@@ -198,7 +198,7 @@ func TestRecordsOfOthers(t *testing.T) {
 	}
 
 	// No owner of a newer record can be told to stop.
-	put(t, s, "v1/s/n/0009", `{"v":99}`)
+	faultstore.Put(t, s, "v1/s/n/0009", `{"v":99}`)
 	for _, op := range []string{"fence", "repair", "detach", "destroy"} {
 		if _, err := run(ctx, s, op, "s", now); !errors.Is(err, grant.ErrNewerVersion) {
 			t.Errorf("%s: %v, want ErrNewerVersion", op, err)
@@ -300,7 +300,7 @@ func TestDestroyAfterFailover(t *testing.T) {
 		s := new(memstore.Store)
 		create(t, s, "s", config("default,epoch=0"), time.Now())
 		until := time.Now().Add(20 * time.Second)
-		put(t, s, "v1/s/n/0007", node("held", "o", until, time.Now()))
+		faultstore.Put(t, s, "v1/s/n/0007", node("held", "o", until, time.Now()))
 		brief, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := grant.Destroy(brief, s, "s", nil); !errors.Is(err, context.DeadlineExceeded) {
@@ -328,7 +328,7 @@ func TestUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(replicated.Store)
 		create(t, s, "s", config("default,epoch=0"), time.Now())
-		put(t, s, "v1/s/n/0007", node("held", "o", time.Now().Add(20*time.Second), time.Now()))
+		faultstore.Put(t, s, "v1/s/n/0007", node("held", "o", time.Now().Add(20*time.Second), time.Now()))
 		d := disturbance{after: func() { _, _ = grant.Attach(t.Context(), s, "s") }}.in(s)
 		if info, err := grant.Detach(t.Context(), d, "s", nil); err == nil || !strings.Contains(err.Error(), "attached again") {
 			t.Errorf("Detach = %+v, %v", info, err)
@@ -467,7 +467,7 @@ func TestWaits(t *testing.T) {
 				s := new(memstore.Store)
 				create(t, s, "s", config("default,epoch=0"), now)
 				for key, value := range tt.records(now) {
-					put(t, s, "v1/s/n/"+key, value)
+					faultstore.Put(t, s, "v1/s/n/"+key, value)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()

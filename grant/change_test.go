@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 )
 
 // TestLastChange: after each operation, the record says which it was, who did
@@ -35,9 +36,9 @@ func TestLastChange(t *testing.T) {
 			var wantErr error
 			switch words {
 			case "repair":
-				put(t, s, "v1/s/n/0007", blocked)
+				faultstore.Put(t, s, "v1/s/n/0007", blocked)
 			case "detach, left":
-				put(t, s, "v1/s/n/0008", node("held", "o", now.Add(time.Minute), now))
+				faultstore.Put(t, s, "v1/s/n/0008", node("held", "o", now.Add(time.Minute), now))
 				wantErr = context.DeadlineExceeded
 			case "detach again":
 				clock = now.Add(time.Hour)

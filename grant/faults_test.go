@@ -134,7 +134,7 @@ func TestStates(t *testing.T) {
 			state, s := grant.State(i), new(memstore.Store)
 			if state != 0 {
 				s = populate(t, []operation{operations[0], operations[4], operations[1]})
-				put(t, s, "v1/s/config", strings.Replace(keys(t, s)["v1/s/config"], "attached", state.String(), 1))
+				faultstore.Put(t, s, "v1/s/config", strings.Replace(keys(t, s)["v1/s/config"], "attached", state.String(), 1))
 			}
 			before := keys(t, s)
 			was, _ := grant.Lookup(t.Context(), s, "s")
@@ -221,10 +221,10 @@ func testRaces(t *testing.T) {
 								return
 							}
 							nonce := strings.Index(value, `"nonce":"`) + len(`"nonce":"`)
-							put(t, s, key, value[:nonce]+fmt.Sprint(renewals%10)+value[nonce+1:])
+							faultstore.Put(t, s, key, value[:nonce]+fmt.Sprint(renewals%10)+value[nonce+1:])
 							return
 						}
-						put(t, s, key, node("held", "o", now.Add(time.Duration(renewals-100)*time.Second), now))
+						faultstore.Put(t, s, key, node("held", "o", now.Add(time.Duration(renewals-100)*time.Second), now))
 					})
 					if err := op.do(t.Context(), r); err != nil {
 						t.Errorf("%s: %v", what, err)

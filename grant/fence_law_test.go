@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -66,7 +67,7 @@ func randomRecords(t *testing.T, s grant.Store, r *rand.Rand, near time.Time) ma
 		if r.IntN(6) == 0 {
 			value = value[:40] // damaged
 		}
-		put(t, s, fmt.Sprintf("v1/s/n/%04d", number), value)
+		faultstore.Put(t, s, fmt.Sprintf("v1/s/n/%04d", number), value)
 	}
 	return nodes(t, s, "s")
 }
@@ -224,9 +225,9 @@ func TestFenceClock(t *testing.T) {
 	}
 	// The latest record is in the middle, and free.
 	longest = 2 * time.Hour // of the third, which is held
-	put(t, s, "v1/s/n/0001", node("held", "o", now, now.Add(-time.Hour)))
-	put(t, s, "v1/s/n/0002", node("free", "o", now.Add(-time.Hour), now))
-	put(t, s, "v1/s/n/0003", node("held", "o", now, now.Add(-2*time.Hour)))
+	faultstore.Put(t, s, "v1/s/n/0001", node("held", "o", now, now.Add(-time.Hour)))
+	faultstore.Put(t, s, "v1/s/n/0002", node("free", "o", now.Add(-time.Hour), now))
+	faultstore.Put(t, s, "v1/s/n/0003", node("held", "o", now, now.Add(-2*time.Hour)))
 	for by, says := range map[time.Duration]string{
 		behind: "", ahead: "", behind - time.Millisecond: "24h0m0.001s before", ahead + time.Millisecond: "8784h0m0.001s after",
 	} {
@@ -257,7 +258,7 @@ func TestFencesTogether(t *testing.T) {
 		}
 		r := racing(s, "v1/s/config", 0, 1, func() {
 			value := keys(t, s)["v1/s/config"]
-			put(t, s, "v1/s/config", strings.Replace(value, `"floor":null`, fmt.Sprintf(`"floor":%d`, millis(other)), 1))
+			faultstore.Put(t, s, "v1/s/config", strings.Replace(value, `"floor":null`, fmt.Sprintf(`"floor":%d`, millis(other)), 1))
 		})
 		o.DryRun = false
 		must.Get(grant.Fence(t.Context(), r, "s", o))(t)

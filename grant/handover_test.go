@@ -10,6 +10,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -23,7 +24,7 @@ func TestHandOver(t *testing.T) {
 	)
 	record := func(state, owner string, until, written time.Duration) func(t *testing.T, s grant.Store) {
 		return func(t *testing.T, s grant.Store) {
-			put(t, s, "v1/s/n/00001", node(state, owner, time.Now().Add(until), time.Now().Add(written)))
+			faultstore.Put(t, s, "v1/s/n/00001", node(state, owner, time.Now().Add(until), time.Now().Add(written)))
 		}
 	}
 	for _, row := range []struct {
@@ -47,22 +48,22 @@ func TestHandOver(t *testing.T) {
 		{"a clock far ahead", record("free", "o", year, year), early},
 		{"the same, not given back", record("held", "o", year, year), early},
 		{"repaired", func(t *testing.T, s grant.Store) {
-			put(t, s, "v1/s/n/00001", fmt.Sprintf(`{"v":3,"nonce":"n","owner":"","until":%d,"wall":%[1]d,"state":"free","host":"h","spoiled":[%d,%d]}`,
+			faultstore.Put(t, s, "v1/s/n/00001", fmt.Sprintf(`{"v":3,"nonce":"n","owner":"","until":%d,"wall":%[1]d,"state":"free","host":"h","spoiled":[%d,%d]}`,
 				time.Now().Add(-time.Hour).UnixMilli(), time.Now().Add(5*time.Second).UnixMilli(), time.Now().Add(50*time.Second).UnixMilli()))
 		}, 60 * time.Second},
-		{"damaged", func(t *testing.T, s grant.Store) { put(t, s, "v1/s/n/00001", "{") }, unknown},
+		{"damaged", func(t *testing.T, s grant.Store) { faultstore.Put(t, s, "v1/s/n/00001", "{") }, unknown},
 		{"damaged, beside one that ends late", func(t *testing.T, s grant.Store) {
-			put(t, s, "v1/s/n/00001", node("free", "o", time.Now().Add(year), time.Now()))
-			put(t, s, "v1/s/n/00004", "{")
+			faultstore.Put(t, s, "v1/s/n/00001", node("free", "o", time.Now().Add(year), time.Now()))
+			faultstore.Put(t, s, "v1/s/n/00004", "{")
 		}, unknown},
 		{"inside of the range", func(t *testing.T, s grant.Store) {
-			put(t, s, "v1/s/n/00002", node("held", "o", time.Now().Add(year), time.Now()))
+			faultstore.Put(t, s, "v1/s/n/00002", node("held", "o", time.Now().Add(year), time.Now()))
 		}, 0},
-		{"damaged inside of the range", func(t *testing.T, s grant.Store) { put(t, s, "v1/s/n/00002", "{") }, 0},
+		{"damaged inside of the range", func(t *testing.T, s grant.Store) { faultstore.Put(t, s, "v1/s/n/00002", "{") }, 0},
 		{"of another layout", func(t *testing.T, s grant.Store) {
-			put(t, s, "v1/s/n/001", node("free", "o", time.Now().Add(year), time.Now()))
+			faultstore.Put(t, s, "v1/s/n/001", node("free", "o", time.Now().Add(year), time.Now()))
 		}, 0},
-		{"damaged, of another layout", func(t *testing.T, s grant.Store) { put(t, s, "v1/s/n/001", "{") }, (15 + 60 + 10) * time.Second},
+		{"damaged, of another layout", func(t *testing.T, s grant.Store) { faultstore.Put(t, s, "v1/s/n/001", "{") }, (15 + 60 + 10) * time.Second},
 		{"without a record, in a store that was fenced", func(t *testing.T, s grant.Store) {
 			must.Get(grant.Fence(t.Context(), s, "s", &grant.FenceOptions{
 				Now: func() time.Time { return time.Now().Add(-95 * time.Second) }, LongestWindow: 30 * time.Second,

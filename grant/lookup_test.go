@@ -42,7 +42,7 @@ func TestLookupOrCreate(t *testing.T) {
 		}
 	}
 	s := new(memstore.Store)
-	put(t, s, key, `{"v":3,`)
+	faultstore.Put(t, s, key, `{"v":3,`)
 	if i, err := grant.LookupOrCreate(t.Context(), s, "s", config("default"), nil); !errors.Is(err, grant.ErrDamaged) {
 		t.Errorf("of a damaged record: %+v, %v", i, err)
 	}
@@ -59,11 +59,11 @@ func TestSequencersInOrder(t *testing.T) {
 	for i := range want {
 		create(t, s, want[(i*5)%len(want)], config("default"), time.Now())
 	}
-	put(t, s, "v1/a.b/config", "no record")
+	faultstore.Put(t, s, "v1/a.b/config", "no record")
 	long := strings.Repeat("c", 129) // that no operation takes, in a record that can be read
 	value, err := s.Get(t.Context(), "v1/a/config")
 	must.Do(t, err)
-	put(t, s, "v1/"+long+"/config", string(value))
+	faultstore.Put(t, s, "v1/"+long+"/config", string(value))
 	want = append(want, long)
 	for n := range len(want) {
 		var got []string

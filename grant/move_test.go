@@ -32,7 +32,7 @@ func moveSource(t *testing.T) *memstore.Store {
 	s := new(memstore.Store)
 	create(t, s, "s", config("default,epoch=0"), time.UnixMilli(moveNow))
 	for node, fields := range movedNodes {
-		put(t, s, fmt.Sprintf("v1/s/n/%04d", node), fmt.Sprintf(`{"v":3,"nonce":"n%d","owner":"o%d",%s}`, node, node, fields))
+		faultstore.Put(t, s, fmt.Sprintf("v1/s/n/%04d", node), fmt.Sprintf(`{"v":3,"nonce":"n%d","owner":"o%d",%s}`, node, node, fields))
 	}
 	return s
 }
@@ -95,7 +95,7 @@ func testMoveFaults(t *testing.T) {
 				done = faulty[side].Requests.Load() < int64(request)
 				usable := 0
 				for _, s := range []*memstore.Store{from, to} {
-					if _, err := grant.Attach(t.Context(), copyOf(t, s), "s"); err == nil {
+					if _, err := grant.Attach(t.Context(), faultstore.Copy(t, s), "s"); err == nil {
 						usable++
 					}
 				}
@@ -115,15 +115,6 @@ func testMoveFaults(t *testing.T) {
 	}
 }
 
-func copyOf(t *testing.T, s *memstore.Store) *memstore.Store {
-	t.Helper()
-	c := new(memstore.Store)
-	for key, value := range keys(t, s) {
-		must.Get(c.CAS(t.Context(), key, nil, []byte(value)))(t)
-	}
-	return c
-}
-
 // TestMoveRefused: what could repeat IDs, or lose a mark, is refused, and
 // nothing changes.
 func TestMoveRefused(t *testing.T) {
@@ -136,9 +127,9 @@ func TestMoveRefused(t *testing.T) {
 			"and 0..7 in": func(_, to *memstore.Store) { create(t, to, "s", few, clock) },
 			"has members": func(_, to *memstore.Store) {
 				create(t, to, "s", config("default,epoch=0"), clock)
-				put(t, to, "v1/s/n/0009", node("held", "o", clock.Add(time.Minute), clock))
+				faultstore.Put(t, to, "v1/s/n/0009", node("held", "o", clock.Add(time.Minute), clock))
 			},
-			"damaged":         func(from, _ *memstore.Store) { put(t, from, "v1/s/n/0009", "{") },
+			"damaged":         func(from, _ *memstore.Store) { faultstore.Put(t, from, "v1/s/n/0009", "{") },
 			"moved to dir:/c": func(from, _ *memstore.Store) { must.Get(moveTo(t, from, new(memstore.Store), "dir:/c"))(t) },
 			"same store":      nil,
 		} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -20,15 +21,6 @@ func createdAt(t time.Time) *grant.CreateOptions {
 
 func at(t time.Time) *grant.WaitOptions {
 	return &grant.WaitOptions{Now: func() time.Time { return t }}
-}
-
-// put overwrites a value.
-func put(t *testing.T, s grant.Store, key, value string) {
-	t.Helper()
-	old := must.Get(s.Get(t.Context(), key))(t)
-	if ok, err := s.CAS(t.Context(), key, old, []byte(value)); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
 }
 
 // node returns a record of a node ID.
@@ -143,14 +135,14 @@ func populate(t *testing.T, before []operation) *memstore.Store {
 		must.Do(t, op.do(t.Context(), s))
 		if op.name == "create" || op.name == "fence" { // this frees all
 			for number, state := range []string{"held", "closing", "free", "held"} {
-				put(t, s, fmt.Sprintf("v1/s/n/%04d", number), node(state, "o", now.Add(-time.Hour), now.Add(-2*time.Hour)))
+				faultstore.Put(t, s, fmt.Sprintf("v1/s/n/%04d", number), node(state, "o", now.Add(-time.Hour), now.Add(-2*time.Hour)))
 			}
 		}
 	}
 	if n := len(before); n > 0 && before[n-1].name == "fence" {
 		// A node ID of a process whose clock was a year ahead, for a repair.
 		year := now.Add(365 * 24 * time.Hour)
-		put(t, s, "v1/s/n/0007", fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"h","gap":[%d,%d]}`,
+		faultstore.Put(t, s, "v1/s/n/0007", fmt.Sprintf(`{"v":3,"nonce":"n","owner":"o","until":%d,"wall":%d,"state":"held","host":"h","gap":[%d,%d]}`,
 			year.Add(time.Minute).UnixMilli(), year.UnixMilli(), now.UnixMilli(), year.UnixMilli()))
 	}
 	return s

@@ -10,6 +10,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -63,10 +64,10 @@ func TestRepair(t *testing.T) {
 			create(t, s, "s", c, time.UnixMilli(now-100*day))
 			must.Get(grant.Destroy(t.Context(), s, "s", nil))(t)
 			create(t, s, "s", config("default"), time.UnixMilli(now-100*day))
-			put(t, s, "v1/s/n/0007", tt.before)
-			put(t, s, "v1/s/n/7", tt.before) // belongs to a layout before a purge
-			put(t, s, "v1/s/n/x", tt.before) // belongs to no node ID
-			put(t, s, "v1/s/n/0008", `{"v":3,`)
+			faultstore.Put(t, s, "v1/s/n/0007", tt.before)
+			faultstore.Put(t, s, "v1/s/n/7", tt.before) // belongs to a layout before a purge
+			faultstore.Put(t, s, "v1/s/n/x", tt.before) // belongs to no node ID
+			faultstore.Put(t, s, "v1/s/n/0008", `{"v":3,`)
 			before := keys(t, s)
 
 			o := &grant.RepairOptions{Now: at(time.UnixMilli(cmp.Or(tt.at, now))).Now, DryRun: true}
@@ -123,7 +124,7 @@ func TestRepair(t *testing.T) {
 		s := new(memstore.Store)
 		clock := func() time.Time { return time.UnixMilli(now) }
 		create(t, s, "s", config("default"), clock().AddDate(0, 0, -9))
-		put(t, s, "v1/s/n/0007", claimed)
+		faultstore.Put(t, s, "v1/s/n/0007", claimed)
 		// A fence after a restore: windows that the backup does not contain may
 		// lie anywhere below the floor.
 		fence := must.Get(grant.Fence(t.Context(), s, "s", &grant.FenceOptions{LongestWindow: time.Hour, AnyClock: true, Now: clock}))(t)

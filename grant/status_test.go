@@ -7,6 +7,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/test/faultstore"
 	"github.com/firnid/firn/internal/test/must"
 )
 
@@ -33,7 +34,7 @@ func TestHolds(t *testing.T) {
 		{node("held", "o", now, now), now, false}, {node("closing", "o", now, now), now.Add(time.Hour), false},
 		{node("free", "o", now, now), now.Add(-1), false}, {node("free", "", now, now), now.Add(-1), false},
 	} {
-		put(t, s, "v1/s/n/0007", tt.record)
+		faultstore.Put(t, s, "v1/s/n/0007", tt.record)
 		n := must.Get(grant.LookupNode(t.Context(), s, must.Get(grant.Lookup(t.Context(), s, "s"))(t), 7))(t)
 		if got := n.HeldAt(tt.at); got != tt.want {
 			t.Errorf("%s: held at %v: %t, want %t", tt.record, tt.at, got, tt.want)
