@@ -15,13 +15,14 @@ import (
 	"time"
 
 	"github.com/firnid/firn/internal/test/must"
+	"github.com/firnid/firn/internal/test/pipes"
 )
 
 // A network is a set of servers in memory, for clients in a synctest bubble.
 // They are named by their hosts; a host without a server refuses connections.
 type network struct {
 	mu      sync.Mutex
-	hosts   map[string]*pipeListener
+	hosts   map[string]*host
 	dials   map[string]int
 	open    map[io.Closer]string // the connections and answers of clients, by host
 	servers []*http.Server
@@ -34,7 +35,7 @@ func inBubble(t *testing.T, test func(t *testing.T, n *network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
-		n := &network{hosts: make(map[string]*pipeListener), dials: make(map[string]int), open: make(map[io.Closer]string)}
+		n := &network{hosts: make(map[string]*host), dials: make(map[string]int), open: make(map[io.Closer]string)}
 		t.Cleanup(func() {
 			synctest.Wait()
 			n.mu.Lock()
@@ -50,13 +51,18 @@ func inBubble(t *testing.T, test func(t *testing.T, n *network)) {
 	})
 }
 
+// A host accepts connections.
+type host struct {
+	*pipes.Listener
+	gate *gate // nil if it cannot be stopped
+}
+
 // listen returns the listener of a host.
-func (n *network) listen(host string) *pipeListener {
-	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+func (n *network) listen(name string) *host {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.hosts[host] = l
-	return l
+	n.hosts[name] = &host{Listener: pipes.New()}
+	return n.hosts[name]
 }
 
 // serve starts a server at http://host.
@@ -115,18 +121,17 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 		n.mu.Unlock()
 		s = gatedConn{s, g}
 	}
-	select {
-	case l.conns <- s:
-		client := &clientConn{c, n}
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.open[client] = host
-		return client, nil
-	case <-l.done:
+	switch err := l.Pass(ctx, s); {
+	case err == net.ErrClosed:
 		return nil, errors.New("connection refused")
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	case err != nil:
+		return nil, err
 	}
+	client := &clientConn{c, n}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.open[client] = host
+	return client, nil
 }
 
 // A clientConn is a client's end of a connection.
@@ -209,26 +214,3 @@ func newClient(t testing.TB, c Config) *Client {
 	})
 	return client
 }
-
-type pipeListener struct {
-	conns chan net.Conn
-	once  sync.Once
-	done  chan struct{}
-	gate  *gate // nil if it cannot be stopped
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return nil
-}
-
-func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3476} }

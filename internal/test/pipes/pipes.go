@@ -21,6 +21,18 @@ func New() *Listener { return &Listener{conns: make(chan net.Conn), done: make(c
 // Add passes a connection to the server, and waits until it is accepted.
 func (l *Listener) Add(c net.Conn) { l.conns <- c }
 
+// Pass is Add until ctx is done or the Listener is closed, which is an error.
+func (l *Listener) Pass(ctx context.Context, c net.Conn) error {
+	select {
+	case l.conns <- c:
+		return nil
+	case <-l.done:
+		return net.ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Dial returns the client's end of a new connection, once it is accepted.
 func (l *Listener) Dial() net.Conn {
 	client, server := net.Pipe()
@@ -29,14 +41,12 @@ func (l *Listener) Dial() net.Conn {
 }
 
 // DialContext is Dial for a transport. It fails once the Listener is closed.
-func (l *Listener) DialContext(context.Context, string, string) (net.Conn, error) {
+func (l *Listener) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
-	select {
-	case l.conns <- server:
-		return client, nil
-	case <-l.done:
-		return nil, net.ErrClosed
+	if err := l.Pass(ctx, server); err != nil {
+		return nil, err
 	}
+	return client, nil
 }
 
 // Accept waits for a connection.
