@@ -80,8 +80,8 @@ func (c Config) Check() error {
 	return nil
 }
 
-// checkRecord is Check for a record, which may have any layout: whoever made
-// it, it can be destroyed and purged.
+// checkRecord is Check for a record, which may have any layout: a sequencer with
+// an unusable one can still be destroyed and purged.
 func (c Config) checkRecord() error {
 	if c.Layout.IsZero() {
 		return fmt.Errorf("grant: the configuration has no layout")

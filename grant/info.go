@@ -47,7 +47,7 @@ func newInfo(name string, c Config) Info {
 // now. Nodes are not compared, and the prefix only if want has one.
 func (i Info) CheckAgainst(want Config, now time.Time) error {
 	if err := i.Config.compare(i.Name, want); err != nil || i.State != Attached {
-		return err // whoever acquires a node ID learns the state
+		return err // a member that acquires a node ID learns the state
 	}
 	if err := i.Config.Layout.CheckGenerator(); err != nil {
 		return kindErrorf(ErrDamaged, "sequencer %s: %s: destroy and purge it, and create it with another layout",

@@ -93,9 +93,10 @@ type KeeperStats struct {
 
 // NewKeeper returns a Keeper of the sequencer with that name, which holds
 // nothing until Join is called. If CheckName rejects the name, that is the
-// error of the Status from then on. config is the configuration that the sequencer
-// must have been created with; nil accepts any. Only Layout and MaxAhead are
-// compared. The store stays the caller's, to be closed after the Keeper.
+// error of the Status from then on. config is the configuration that the
+// sequencer must have been created with; nil accepts any. Only Layout and
+// MaxAhead are compared. The store stays the caller's, to be closed after the
+// Keeper.
 func NewKeeper(store Store, name string, config *Config, holder Holder, o *MemberOptions) *Keeper {
 	switch { // now, and not in a goroutine, whose panic nobody can recover
 	case store == nil:

@@ -89,7 +89,7 @@ func (a *app) openStore(ctx context.Context, url string, create bool, note func(
 }
 
 // checkStoreURL validates the URL of a store, the value of a flag, without
-// contacting the store; "" means that there is none.
+// contacting the store; "" means no store.
 func checkStoreURL(flag, text string) error {
 	if text == "" || text == machineStore {
 		return nil

@@ -39,7 +39,7 @@ const nameLayout = "name the layout, as in --layout bits=time:41.node:10.seq:12,
 	"see docs/moving.md"
 
 // Check returns a Refusal if the IDs of a Report, or their layout, are no base
-// for a sequencer. The notes are what may be wrong, also if there is none.
+// for a sequencer. The notes are what may be wrong, also without a Refusal.
 func (a *Adoption) Check(r *Report) (notes []string, err error) {
 	ahead := -inspect.Age(r.Last, a.Now)
 	if err := a.refuse(r, ahead); err != nil {

@@ -177,7 +177,7 @@ const maxForeign = 4 << 20
 
 // IsLog reports whether a path is that of a log, which may be compressed with
 // gzip: it has a line of one near its beginning, or is compressed and ends
-// before that. A pipe is not read for that, and is none.
+// before that. A pipe is not read for that, and is not a log.
 func IsLog(path string) bool {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return false
